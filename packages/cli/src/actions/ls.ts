@@ -6,7 +6,7 @@ import { keyOf, withLeases } from "../connection.ts";
 import { EXIT } from "../failure.ts";
 import { printAnswer, printNotice } from "../format/answer.ts";
 import { shortDuration } from "../format/duration.ts";
-import { detailLines, leaseDocument } from "../format/lease.ts";
+import { byName, detailLines, leaseDocument } from "../format/lease.ts";
 import { type Column, tableLines } from "../format/table.ts";
 import { type Colour, painter } from "../format/terminal.ts";
 import { wholeOption } from "../parse/option-values.ts";
@@ -114,14 +114,7 @@ interface Row {
 
 /** The slots of a name are one thing, with its parts below it. */
 function rowsOf(leases: readonly LeaseView[]): readonly Row[] {
-  const things = new Map<string, LeaseView[]>();
-  for (const view of leases) {
-    const { name } = slotIn(view.key.name);
-    const views = things.get(name);
-    if (views === undefined) things.set(name, [view]);
-    else views.push(view);
-  }
-  return [...things].flatMap(([name, views]) => {
+  return [...byName(leases, ({ key }) => key.name)].flatMap(([name, views]) => {
     const [only] = views;
     if (views.length === 1 && only?.key.name === name) return [{ cells: rowOf(name, only), live: only.live }];
     const live = views.filter((view) => view.live).length;

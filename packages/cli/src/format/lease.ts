@@ -1,7 +1,7 @@
 /** Leases as scripts read them (JSON documents, fences as decimal strings) and as people do. */
 
 import type { LeaseView } from "solehold";
-import { encodeLease, leaseStatus } from "solehold/internal";
+import { encodeLease, leaseStatus, slotIn } from "solehold/internal";
 import type { JsonValue } from "./answer.ts";
 import { shortDuration } from "./duration.ts";
 
@@ -11,6 +11,21 @@ export function leaseDocument(view: LeaseView): { readonly [field: string]: Json
   const { reservation: _reservation, handoff, ...lease } = rest;
   const status = leaseStatus(view);
   return { leaseId, tenant, key, ...lease, status, handoff: handoff === null ? null : { ...handoff } };
+}
+
+/** By the name that was asked for: its slots are one thing. */
+export function byName<Item>(
+  items: readonly Item[],
+  keyNameOf: (item: Item) => string,
+): ReadonlyMap<string, Item[]> {
+  const things = new Map<string, Item[]>();
+  for (const item of items) {
+    const { name } = slotIn(keyNameOf(item));
+    const parts = things.get(name) ?? [];
+    things.set(name, parts);
+    parts.push(item);
+  }
+  return things;
 }
 
 /** As people and ISO 8601 write an instant of the store's clock. */

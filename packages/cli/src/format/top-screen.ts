@@ -1,7 +1,8 @@
 /** One screen of `solehold top`, as lines: how many are held, then as many of them as fit. Pure. */
 import type { LeaseView } from "solehold";
-import { leaseStatus, slotIn } from "solehold/internal";
+import { leaseStatus } from "solehold/internal";
 import { shortDuration } from "./duration.ts";
+import { byName } from "./lease.ts";
 import { type Column, tableLines } from "./table.ts";
 import { escapeControls, type Paint } from "./terminal.ts";
 
@@ -86,15 +87,8 @@ export function topLines(screen: TopScreen, paint: Paint): readonly string[] {
 
 function rowsOf({ leases, nowMs, demand }: TopScreen): readonly Row[] {
   const leftMs = ({ view, seenMs }: SeenLease): number => view.remainingMs - (nowMs - seenMs);
-  const things = new Map<string, SeenLease[]>();
-  for (const lease of leases) {
-    if (!lease.view.live || leftMs(lease) <= 0) continue;
-    const { name } = slotIn(lease.view.key.name);
-    const held = things.get(name);
-    if (held === undefined) things.set(name, [lease]);
-    else held.push(lease);
-  }
-  return [...things].flatMap(([name, held]): Row[] => {
+  const live = leases.filter((lease) => lease.view.live && leftMs(lease) > 0);
+  return [...byName(live, ({ view }) => view.key.name)].flatMap(([name, held]): Row[] => {
     const [first] = held.sort((a, b) => leftMs(a) - leftMs(b));
     if (first === undefined) return [];
     const { waiting, slots } = demand(name);

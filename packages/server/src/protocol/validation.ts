@@ -5,6 +5,7 @@
 import { describeType } from "solehold/internal";
 import type { Static, TSchema } from "typebox";
 import { Compile } from "typebox/compile";
+import { Pointer } from "typebox/schema";
 import { ProblemError, refusal } from "./problem.ts";
 
 interface SchemaError {
@@ -68,12 +69,17 @@ function refusalOf(errors: readonly SchemaError[], value: unknown, naming: Namin
     errors[0];
   if (error === undefined) return refusal(naming.root, "does not have the expected shape");
   const params = error.params as { readonly [name: string]: unknown };
-  const path = segmentsOf(error.instancePath);
+  const path = Pointer.Indices(error.instancePath);
   const child = firstName(params.additionalProperties) ?? firstName(params.requiredProperties);
   const field = fieldName(child === null ? path : [...path, child], naming.root);
   return refusal(
     field,
-    messageOf(error.keyword, params, valueAt(value, path), path.length === 0 ? naming.known : []),
+    messageOf(
+      error.keyword,
+      params,
+      Pointer.Get(value, error.instancePath),
+      path.length === 0 ? naming.known : [],
+    ),
   );
 }
 
@@ -132,13 +138,6 @@ function firstName(names: unknown): string | null {
   return Array.isArray(names) && typeof names[0] === "string" ? names[0] : null;
 }
 
-function segmentsOf(pointer: string): readonly string[] {
-  return pointer
-    .split("/")
-    .slice(1)
-    .map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"));
-}
-
 const LONGEST_FIELD = 100;
 
 function fieldName(path: readonly string[], root: string): string {
@@ -147,13 +146,4 @@ function fieldName(path: readonly string[], root: string): string {
     /^\d+$/.test(part) ? `[${part}]` : `${index > 0 ? "." : ""}${part}`,
   );
   return name.join("").slice(0, LONGEST_FIELD);
-}
-
-function valueAt(value: unknown, path: readonly string[]): unknown {
-  let current = value;
-  for (const part of path) {
-    if (typeof current !== "object" || current === null || !Object.hasOwn(current, part)) return undefined;
-    current = (current as Record<string, unknown>)[part];
-  }
-  return current;
 }

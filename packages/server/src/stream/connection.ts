@@ -44,18 +44,14 @@ export interface StreamServices extends ServerContext {
 /** `unwatch` ends a watch, `cancel` a wait: both name the message that began it. */
 const checkTarget = checkOf(Closed({ target: Type.Union([Type.String(), Type.Integer()]) }), "body");
 const checkEmpty = checkOf(Closed({}), "body");
+const COMMANDS: ReadonlySet<string> = new Set(Object.keys(COMMAND_SCHEMAS));
 /** Operations that concern the connection itself. */
-const CONTROL_OPERATIONS = ["watch", "unwatch", "cancel", "ping"] as const;
+const CONTROL_OPERATIONS: ReadonlySet<string> = new Set(["watch", "unwatch", "cancel", "ping"]);
 /**
  * More than these are not begun at once, unless they came in one message: what waits unread costs nothing, and what
  * waits as objects is moved about by the garbage collector again and again.
  */
 const MOST_AT_ONCE = 512;
-/** For the meters: what is not an operation must not make a series of its own. */
-const ROUTES: ReadonlyMap<string, string> = new Map(
-  [...Object.keys(COMMAND_SCHEMAS), ...CONTROL_OPERATIONS].map((op) => [op, `stream ${op}`]),
-);
-const COMMANDS: ReadonlySet<string> = new Set(Object.keys(COMMAND_SCHEMAS));
 /** The code of RFC 6455's registry for "come back in a moment". */
 const SERVICE_RESTART = 1012;
 /** "Policy violation" there. */
@@ -187,10 +183,10 @@ export class StreamConnection {
     if (this.#isReadingPaused) this.#applyBackpressure();
   }
 
+  /** For the meters: what is not an operation must not make a series of its own. */
   #routeOf(op: string): string {
-    const known = ROUTES.get(op);
-    if (known !== undefined) return known;
-    return this.#services.reads.has(op) ? `stream ${op}` : "stream unknown";
+    const isKnown = COMMANDS.has(op) || CONTROL_OPERATIONS.has(op) || this.#services.reads.has(op);
+    return isKnown ? `stream ${op}` : "stream unknown";
   }
 
   /** Rejects with what is answered as a problem. */
@@ -211,23 +207,23 @@ export class StreamConnection {
       case "unwatch":
         return { status: 200, body: { ended: this.#watches.end(checkTarget(body).target) } };
       case "cancel":
-        return this.#cancel(checkTarget(body).target);
+        return { status: 200, body: { ended: this.#cancel(checkTarget(body).target) } };
       case "ping":
         checkEmpty(body);
         return { status: 200, body: {} };
       default:
-        throw new ProblemError(refusal("op", `is not an operation: use ${this.#operations().join(", ")}`));
+        throw new ProblemError(refusal("op", `is not an operation: use ${this.#operations()}`));
     }
   }
 
-  #operations(): readonly string[] {
-    return [...Object.keys(COMMAND_SCHEMAS), ...this.#services.reads.keys(), ...CONTROL_OPERATIONS];
+  #operations(): string {
+    return [...COMMANDS, ...this.#services.reads.keys(), ...CONTROL_OPERATIONS].join(", ");
   }
 
-  #cancel(target: MessageId): WireAnswer {
+  #cancel(target: MessageId): boolean {
     const pending = this.#pending.get(target);
     pending?.cancel();
-    return { status: 200, body: { ended: pending !== undefined } };
+    return pending !== undefined;
   }
 
   /** What is no operation counts against the rate as one does: answering it costs as much. */

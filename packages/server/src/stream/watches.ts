@@ -4,7 +4,7 @@ import { Type } from "typebox";
 import { type Principal, readableScope } from "../access/principal.ts";
 import type { Shares } from "../access/shares.ts";
 import { ProblemError, refusal } from "../protocol/problem.ts";
-import { Tenant } from "../protocol/schemas/fields.ts";
+import { scope } from "../protocol/schemas/fields.ts";
 import { Closed, Text } from "../protocol/schemas/kinds.ts";
 import { checkOf } from "../protocol/validation.ts";
 import { BoundedEventSink } from "../watch/bounded-event-sink.ts";
@@ -30,12 +30,10 @@ interface OpenWatch {
   stop(): void;
 }
 
-const WatchBody = Closed({
-  tenant: Type.Optional(Tenant),
-  prefix: Type.Optional(Type.String()),
-  after: Type.Optional(Text("The token of the last event seen.")),
-});
-const check = checkOf(WatchBody, "body");
+const check = checkOf(
+  Closed({ ...scope, after: Type.Optional(Text("The token of the last event seen.")) }),
+  "body",
+);
 const MAX_WATCHES = 1_000;
 
 export class StreamWatches {
