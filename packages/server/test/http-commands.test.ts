@@ -194,7 +194,7 @@ describe("commands over HTTP", () => {
 
   it("grants several names in one call, each with its own fence and token, in the order given", async () => {
     const { lease } = await testServer();
-    const { status, body } = await lease("acquire", { names: ["b", "a"], holder: "me", ttlMs: 30_000 });
+    const { status, body } = await lease("acquire/all", { names: ["b", "a"], holder: "me", ttlMs: 30_000 });
     expect(status).toBe(200);
     expect(body.grants.map(({ lease: own, code }: Body) => [own.name, code])).toEqual([
       ["b", "LS_OK"],
@@ -209,7 +209,7 @@ describe("commands over HTTP", () => {
   it("grants none of several when one is denied, says which, and asks for no name after it", async () => {
     const { lease, get } = await testServer();
     await lease("acquire", { ...owner, name: "b", ttlMs: 20_000 });
-    const denied = await lease("acquire", { names: ["c", "b", "a"], holder: "you" });
+    const denied = await lease("acquire/all", { names: ["c", "b", "a"], holder: "you" });
     expectProblem(denied, 409, "LEASE_HELD_BY_OTHER", "LS_HELD");
     expect(denied.body).toMatchObject({ name: "b", heldBy: "me" });
     expect(Number(denied.headers.get("retry-after"))).toBeGreaterThan(0);
@@ -220,14 +220,14 @@ describe("commands over HTTP", () => {
   it("releases no name of several that a repeat of the request was granted, too", async () => {
     const { lease } = await testServer();
     const request = { holder: "you", ttlMs: 20_000, idempotencyKey: "once" };
-    const first = await lease("acquire", { ...request, names: ["a"] });
+    const first = await lease("acquire/all", { ...request, names: ["a"] });
     await lease("acquire", { ...owner, name: "b" });
-    const denied = await lease("acquire", { ...request, names: ["a", "b"] });
+    const denied = await lease("acquire/all", { ...request, names: ["a", "b"] });
     expect([denied.status, denied.body.name]).toEqual([409, "b"]);
     const { token } = first.body.grants[0];
     expect((await lease("renew", { name: "a", holder: "you", token })).status).toBe(200);
     await lease("release", { ...owner, name: "b" });
-    const both = await lease("acquire", { ...request, names: ["a", "b"] });
+    const both = await lease("acquire/all", { ...request, names: ["a", "b"] });
     expect(both.body.grants.map(({ replayed }: Body) => replayed)).toEqual([true, false]);
   });
 
@@ -243,7 +243,7 @@ describe("commands over HTTP", () => {
     [{ names: ["a", "b"], ttlMs: -1 }, "ttlMs"],
   ])("refuses %j, and grants nothing", async (wrong, field) => {
     const { lease, get } = await testServer();
-    const refused = await lease("acquire", { holder: "me", ...wrong });
+    const refused = await lease("acquire/all", { holder: "me", ...wrong });
     expect([refused.status, refused.body.field]).toEqual([400, field]);
     expect((await get("/v1/leases")).body.leases).toEqual([]);
   });

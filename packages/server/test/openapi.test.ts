@@ -46,7 +46,7 @@ const MISTAKES: readonly (readonly [string, (document: Body) => void, RegExp])[]
 ];
 
 const list = (paths: Body): Body => paths["/v1/leases"].get;
-const body = (paths: Body): Body => paths["/v1/leases/release"].post.requestBody.content["application/json"];
+const body = (paths: Body): Body => paths["/v1/leases/acquire"].post.requestBody.content["application/json"];
 
 interface Operation {
   readonly method: string;

@@ -15,7 +15,7 @@ import { openApiDocument } from "../http/openapi.ts";
 import { Pipelines } from "../http/pipeline.ts";
 import { type EventRoute, inTurns, type Route } from "../http/route.ts";
 import { auditRoutes, auditWatchRoute } from "../http/routes/audit.ts";
-import { commandRoutes } from "../http/routes/commands.ts";
+import { acquireAllRoute, commandRoutes } from "../http/routes/commands.ts";
 import { coordinatorRoutes } from "../http/routes/coordinator.ts";
 import { doctorRoute } from "../http/routes/doctor.ts";
 import { explainRoute } from "../http/routes/explain.ts";
@@ -126,6 +126,7 @@ export function composeServer(
   const routes: readonly Route[] = [
     ...operationsRoutes({ env, service, metrics, version: VERSION, isLeaving, openApi }),
     ...commandRoutes({ commands, limiter, batchLimit }),
+    acquireAllRoute({ commands, limiter, batchLimit }),
     ...reads,
     ...overviewRoutes({
       ...{ service, activity, keysRequired },

@@ -1,4 +1,4 @@
-/** POST /v1/leases/{command}: one route per command on a lease; renew also takes thousands at once, acquire several. */
+/** POST /v1/leases/{command}: one route per command on a lease; renew also takes thousands at once. And acquire/all. */
 import type { LeaseOp } from "solehold/internal";
 import { type TSchema, Type } from "typebox";
 import type { Call } from "../../access/call.ts";
@@ -17,7 +17,7 @@ import { checkOf } from "../../protocol/validation.ts";
 import type { Answer, Route, RouteExample } from "../route.ts";
 
 const SUMMARIES: { readonly [op in LeaseOp]: string } = {
-  acquire: "Take a lease, at once or by waiting in a queue, or several in one call: all or none",
+  acquire: "Take a lease, at once or by waiting in a queue",
   renew: "Prolong a lease, or thousands in one call",
   release: "Release a lease",
   use: "Ask whether a lease may be used now, for a purpose",
@@ -32,14 +32,7 @@ const owner = { ...target, holder: "worker-1", token: "example-token-1" };
 
 /** In an order in which they work one after another. */
 const EXAMPLES: { readonly [op in LeaseOp]: readonly RouteExample[] } = {
-  acquire: [
-    { summary: "Take it for 30 s", body: { ...owner, ttlMs: 30_000 }, status: 200 },
-    {
-      summary: "Take several, or none",
-      body: { names: ["account/7", "account/3"], holder: "worker-1", ttlMs: 30_000 },
-      status: 200,
-    },
-  ],
+  acquire: [{ summary: "Take it for 30 s", body: { ...owner, ttlMs: 30_000 }, status: 200 }],
   use: [{ summary: "Use it", body: { ...owner, purpose: "Operation" }, status: 200 }],
   renew: [
     { summary: "Prolong it", body: { ...owner, ttlMs: 30_000 }, status: 200 },
@@ -86,6 +79,7 @@ const checkMany = checkOf(
 );
 
 const checkAcquireAll = checkOf(AcquireAllBody, "body");
+const NO_WAIT = "is for one name: to wait for several, acquire one after the other, in the order of names";
 
 export interface CommandRoutesOptions {
   readonly commands: CommandHandler;
@@ -108,43 +102,52 @@ export function commandRoutes(options: CommandRoutesOptions): readonly Route[] {
       replies: { 200: { description: "Granted.", schema: replySchema(op) } },
       examples: EXAMPLES[op],
     },
-    run: (body, _query, call) => {
-      if (op === "renew" && has(body, "leases")) return renewMany(options, body, call);
-      if (op === "acquire" && has(body, "names")) return acquireAll(options, body, call);
-      return commands.execute(op, body, call);
-    },
+    run: (body, _query, call) =>
+      op === "renew" && has(body, "leases")
+        ? renewMany(options, body, call)
+        : commands.execute(op, body, call),
   }));
 }
 
+/** One request with one answer, and as many commands as it has names. */
+export function acquireAllRoute({ commands, limiter }: CommandRoutesOptions): Route {
+  return {
+    spec: {
+      method: "POST",
+      path: "/v1/leases/acquire/all",
+      operationId: "acquireAll",
+      tag: "leases",
+      summary: "Take several leases at once, or none of them",
+      body: AcquireAllBody,
+      replies: { 200: { description: "All of them are granted.", schema: GrantedAllReplySchema } },
+      examples: [
+        {
+          summary: "Take two for 30 s",
+          body: { names: ["account/7", "account/3"], holder: "worker-1", ttlMs: 30_000 },
+          status: 200,
+        },
+      ],
+    },
+    run: async (body, _query, call) => {
+      if (has(body, "waitMs")) throw new ProblemError(refusal("waitMs", NO_WAIT));
+      const checked = checkAcquireAll(body);
+      // One was taken when the request arrived.
+      if (checked.names.length > 1) limiter.take(call.principal.id, checked.names.length - 1);
+      return await commands.acquireAll(checked, call);
+    },
+  };
+}
+
 function bodySchema(op: LeaseOp): TSchema {
-  if (op === "acquire") return Type.Union([COMMAND_SCHEMAS.acquire, AcquireAllBody]);
   return op === "renew" ? Type.Union([RenewBody, RenewManyBody]) : COMMAND_SCHEMAS[op];
 }
 
 function replySchema(op: LeaseOp): TSchema {
-  if (op === "acquire") return Type.Union([GrantedReplySchema, GrantedAllReplySchema]);
   return op === "renew" ? Type.Union([GrantedReplySchema, RenewManyReply]) : GrantedReplySchema;
 }
 
 function has(body: unknown, field: string): boolean {
   return typeof body === "object" && body !== null && field in body;
-}
-
-/** One request with one answer, and as many commands as it has names. */
-async function acquireAll(
-  { commands, limiter }: CommandRoutesOptions,
-  body: unknown,
-  call: Call,
-): Promise<Answer> {
-  if (has(body, "waitMs")) {
-    const message =
-      "is for one name: to wait for several, acquire one after the other, in the order of names";
-    throw new ProblemError(refusal("waitMs", message));
-  }
-  const checked = checkAcquireAll(body);
-  // One was taken when the request arrived.
-  if (checked.names.length > 1) limiter.take(call.principal.id, checked.names.length - 1);
-  return await commands.acquireAll(checked, call);
 }
 
 async function renewMany(options: CommandRoutesOptions, body: unknown, call: Call): Promise<Answer> {
