@@ -105,9 +105,8 @@ export class KeyQueue {
     const { env, next } = this.#options;
     const due = this.#tickets?.dueFor(request.key) ?? null;
     if (due !== null) {
-      const isExpected = this.waiters.length === 0 && this.#returning.isExpected;
-      if (isExpected) this.#tickets?.want(true, 0);
-      const released = this.#released(next.execute({ ...request, reserveFor: due }, context), isExpected);
+      if (this.waiters.length === 0 && this.#returning.isExpected) this.#tickets?.want(true, 0);
+      const released = this.#released(next.execute({ ...request, reserveFor: due }, context));
       this.#tickets?.promise(request.key, due, released);
       return released;
     }
@@ -158,7 +157,7 @@ export class KeyQueue {
     if (from.kind === "queued" || from.kind === "backing-off") from.timer.cancel();
     this.#state = to;
     if (to.kind !== "idle") return;
-    this.#tickets?.unwant(this.#returning.isExpected);
+    this.#tickets?.unwant();
     this.#options.onEmpty(this);
   }
 
@@ -229,13 +228,14 @@ export class KeyQueue {
     return this.waiters.reduce((highest, { priority }) => Math.max(highest, priority), 0);
   }
 
-  async #released(answer: Promise<CommandOutcome>, isExpected = false): Promise<CommandOutcome> {
+  async #released(answer: Promise<CommandOutcome>): Promise<CommandOutcome> {
     const outcome = await answer;
     this.onDecided(outcome);
-    const unexpect = (): void => {
-      if (this.waiters.length === 0) this.#tickets?.unwant(false);
+    const withdraw = (): void => {
+      if (this.waiters.length === 0) this.#tickets?.withdraw();
     };
-    this.#returning.onRelease(this.#options.env, isExpected ? unexpect : null);
+    const hasTicket = this.#tickets !== null && this.#tickets.own !== "";
+    this.#returning.onRelease(this.#options.env, hasTicket ? withdraw : null);
     return outcome;
   }
 

@@ -128,14 +128,18 @@ export class KeyTickets {
     this.#sync();
   }
 
+  /** Nobody waits here any more. A ticket that was served stays: the record of the lease says so, or the next is written over it. */
+  unwant(): void {
+    if (!this.#isSpent()) this.withdraw();
+  }
+
   /**
-   * Nobody waits here any more. A ticket that was served goes, too: processes that come later did not see that, and would
-   * reserve for it in vain. `isReturning`: it stays, because the next one is about to be written over it.
+   * This process does not come back at once. Those who come later did not see that its ticket was served, and would reserve
+   * for it in vain.
    */
-  unwant(isReturning: boolean): void {
+  withdraw(): void {
     if (this.#wanted === 0) return;
     if (!this.#isSpent()) this.#order.onGone(this.#id);
-    else if (isReturning) return;
     this.#wanted = 0;
     this.#sync();
   }
