@@ -8,7 +8,7 @@
  */
 import { type LeaseKey, type LeaseRecord, plainRecord } from "../core/index.ts";
 import { randomId, readClocks } from "../env/index.ts";
-import type { LeaseStore, StoreEvent, WatchScope } from "../store/index.ts";
+import type { LeaseStore, ListPage, StoreEvent, WatchScope } from "../store/index.ts";
 import type { ExecutorParts } from "./parts.ts";
 import { sha256 } from "./tokens.ts";
 
@@ -74,15 +74,23 @@ export class WaitTickets {
 
   /** How many processes wait for each key of a tenant, as far as they show it. Rejects with a StoreError. */
   async counts(tenant: string): Promise<(name: string) => number> {
-    const { store } = this.#parts;
     const counts = new Map<string, number>();
-    const listed = await store.list?.({ tenant, prefix: TICKET_PREFIX, limit: MAX_COUNTED });
+    const listed = await this.#listAll(tenant);
     for (const { key, expiresAtMs } of listed?.records ?? []) {
       if (expiresAtMs < (listed?.storeTimeMs ?? 0)) continue;
-      const prefix = key.name.slice(0, key.name.lastIndexOf("/") + 1);
+      const prefix = prefixOf(key);
       counts.set(prefix, (counts.get(prefix) ?? 0) + 1);
     }
     return (name) => counts.get(this.scopeOf({ tenant, name }).prefix) ?? 0;
+  }
+
+  /** Which keys of a tenant may have tickets: never false for one that has. Rejects with a StoreError. */
+  async mayHave(tenant: string): Promise<(key: LeaseKey) => boolean> {
+    const listed = await this.#listAll(tenant);
+    if (listed === undefined) return () => false;
+    if (listed.next !== null) return () => true;
+    const prefixes = new Set(listed.records.map(({ key }) => prefixOf(key)));
+    return (key) => prefixes.size > 0 && prefixes.has(this.scopeOf(key).prefix);
   }
 
   /** Writes the ticket, whatever it was before: only its own process does so. Rejects with a StoreError. */
@@ -96,6 +104,10 @@ export class WaitTickets {
 
   async remove(key: LeaseKey, id: string): Promise<void> {
     await this.#write(key, id, () => null);
+  }
+
+  async #listAll(tenant: string): Promise<ListPage | undefined> {
+    return await this.#parts.store.list?.({ tenant, prefix: TICKET_PREFIX, limit: MAX_COUNTED });
   }
 
   async #write(key: LeaseKey, id: string, next: (of: LeaseKey) => LeaseRecord | null): Promise<void> {
@@ -128,6 +140,11 @@ export class WaitTickets {
     const { stored } = (await this.#parts.calls.read(of)).value;
     return stored.kind === "absent" ? null : stored.version;
   }
+}
+
+/** The part of a ticket's name that all tickets of its key have in common. */
+function prefixOf({ name }: LeaseKey): string {
+  return name.slice(0, name.lastIndexOf("/") + 1);
 }
 
 function ticketOf({ holder, term, generation, grantedAtMs, renewedAtMs, ttlMs }: LeaseRecord): WaitTicket {

@@ -24,6 +24,7 @@ import { KeyQueue, type KeyQueueOptions } from "./key-queue.ts";
 import { OwnGrants } from "./own-grants.ts";
 import { EMPTY_QUEUE, type QueueView, queueView } from "./queue-view.ts";
 import { releaseOfUnclaimed } from "./release-unclaimed.ts";
+import { TicketLooks } from "./ticket-looks.ts";
 import { waitEnded } from "./wait-ended-error.ts";
 import { type GrantRecipient, Waiter, type WaitRequest } from "./waiter.ts";
 
@@ -55,6 +56,7 @@ export class WaitQueue extends ExecutorLayer {
   readonly #background = new Set<Promise<unknown>>();
   readonly #lengthListeners = new Set<(length: QueueLength) => void>();
   readonly #grants = new OwnGrants();
+  readonly #looks: TicketLooks;
   #size = 0;
   #isDraining = false;
 
@@ -63,6 +65,7 @@ export class WaitQueue extends ExecutorLayer {
     const { env } = options;
     this.#options = options;
     this.#ids = new RandomIds(env);
+    this.#looks = new TicketLooks(env);
     this.#queueOptions = {
       env,
       next,
@@ -198,7 +201,8 @@ export class WaitQueue extends ExecutorLayer {
     if (!this.#grants.released(keyId(released), nowMs) || this.#isDraining) return;
     const key = askedKey(released);
     const look = async (): Promise<void> => {
-      const waiting = (await tickets?.list(key)) ?? [];
+      if (tickets === undefined || !(await this.#looks.mayHave(tickets, key))) return;
+      const waiting = await tickets.list(key);
       if (waiting.length === 0 || this.#isDraining) return;
       const queue = this.#queues.get(keyId(key)) ?? this.#open(key);
       queue.follow();

@@ -14,6 +14,7 @@ class World {
   readonly store = new MemoryStore({ env: this.env });
   writes = 0;
   attempts = 0;
+  listings = 0;
 
   /** A store whose every message takes so long, in each direction. */
   #reached(awayMs: number): LeaseStore {
@@ -34,7 +35,10 @@ class World {
         this.attempts += writes.filter(({ next }) => next?.state === "held").length;
         return call(() => store.apply(writes));
       },
-      list: (query) => call(() => store.list(query)),
+      list: (query) => {
+        this.listings += 1;
+        return call(() => store.list(query));
+      },
       watch: (scope, listener) =>
         call(() => store.watch(scope, (event) => void env.timer(awayMs, () => listener(event)))),
       close: async () => undefined,
@@ -59,13 +63,13 @@ interface Turns {
 }
 
 /** Takes the key for a moment, again and again. */
-function takeTurns({ env }: World, leases: Leases, heldMs = 1, pauseMs = 0): Turns {
+function takeTurns({ env }: World, leases: Leases, heldMs = 1, pauseMs = 0, name = "job"): Turns {
   const stop = new AbortController();
   const waitsMs: number[] = [];
   const loop = async (): Promise<void> => {
     while (!stop.signal.aborted) {
       const startedMs = env.monotonicMs();
-      const lease = await leases.acquire("job", { wait: "forever", signal: stop.signal });
+      const lease = await leases.acquire(name, { wait: "forever", signal: stop.signal });
       waitsMs.push(env.monotonicMs() - startedMs);
       await delay(env, heldMs);
       await lease.release();
@@ -101,6 +105,24 @@ describe("processes that wait for one key", () => {
     expect(far.waitsMs.length).toBeGreaterThan(5);
     greedy.stop();
     far.stop();
+    await world.env.advance(5_000);
+  });
+
+  it("are let in by one that takes very many keys so, and it looks for all of them at once", async () => {
+    const world = new World();
+    const greedy = world.process("greedy", 0.2);
+    const names = Array.from({ length: 20 }, (_, index) => `job/${index}`);
+    const turns = names.map((name, index) => takeTurns(world, greedy, 1, 5 + (index % 10), name));
+    await world.env.advance(2_000);
+    world.listings = 0;
+    await world.env.advance(3_000);
+    // With one for each key there would be 60.
+    expect(world.listings).toBeGreaterThan(0);
+    expect(world.listings).toBeLessThanOrEqual(30);
+    const far = takeTurns(world, world.process("far", 20), 1, 0, "job/7");
+    await world.env.advance(3_000);
+    expect(far.waitsMs.length).toBeGreaterThan(5);
+    for (const { stop } of [...turns, far]) stop();
     await world.env.advance(5_000);
   });
 
