@@ -19,7 +19,7 @@ import { isWatched, publish } from "./diagnostics.ts";
 import { LeaseLostError, type LossReason } from "./errors.ts";
 import type { Lease } from "./lease.ts";
 import type { LeaseContext, LeaseHandleState } from "./lease-context.ts";
-import type { Suspendable } from "./suspend-detector.ts";
+import { movedApart, type Suspendable } from "./suspend-detector.ts";
 
 export interface BeliefOptions {
   readonly context: LeaseContext;
@@ -49,14 +49,14 @@ export class Belief implements Suspendable {
   #expiryTimer: Timer | null = null;
   /** Somebody observes the end: then a suspend must reach it at once. Otherwise the clocks are read when asked. */
   #isObserved = false;
-  /** On the monotonic clock: when the lease came into this hand. */
-  readonly #sinceMs: number;
+  /** When the lease came into this hand. */
+  readonly #since: ClockReading;
 
   constructor(grant: AppliedOutcome, now: ClockReading, options: BeliefOptions) {
     this.#options = options;
     this.#validity = this.validityOf(grant);
     this.#expiresAtMs = grant.decision.lease.expiresAtMs;
-    this.#sinceMs = now.monotonicMs;
+    this.#since = now;
   }
 
   get isOver(): boolean {
@@ -103,7 +103,7 @@ export class Belief implements Suspendable {
   }
 
   heldMs(): number {
-    return this.#now().monotonicMs - this.#sinceMs;
+    return this.#now().monotonicMs - this.#since.monotonicMs;
   }
 
   lostError(): LeaseLostError {
@@ -184,6 +184,8 @@ export class Belief implements Suspendable {
     if (this.#isObserved || this.isOver) return;
     this.#isObserved = true;
     this.#options.context.suspendWatch.add(this);
+    // Of a suspend before now the watch knows nothing, and what is planned comes later than it should.
+    if (movedApart(this.#since, this.#now())) this.armExpiry();
   }
 
   #setState(state: LeaseHandleState): void {

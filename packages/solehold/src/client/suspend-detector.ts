@@ -2,6 +2,7 @@
  * Notices that the machine slept: the wall clock moved on while the monotonic clock, and with it every
  * timer, stood still. Leases are then checked at once instead of when their late timers fire.
  */
+import type { ClockReading } from "../core/index.ts";
 import { type Env, readClocks, type Timer } from "../env/index.ts";
 
 const CHECK_EVERY_MS = 1_000;
@@ -11,6 +12,12 @@ const TOLERATED_GAP_MS = 5;
 export interface Suspendable {
   /** The machine slept, or somebody set its clock. */
   afterSuspend(): void;
+}
+
+/** Whether the machine slept, or somebody set its clock, between the two readings. */
+export function movedApart(before: ClockReading, now: ClockReading): boolean {
+  const gapMs = now.wallMs - before.wallMs - (now.monotonicMs - before.monotonicMs);
+  return Math.abs(gapMs) > TOLERATED_GAP_MS;
 }
 
 export class SuspendWatch {
@@ -41,11 +48,10 @@ export class SuspendWatch {
   #arm(): void {
     const before = readClocks(this.#env);
     this.#timer = this.#env.timer(CHECK_EVERY_MS, () => {
-      const now = readClocks(this.#env);
-      const gapMs = now.wallMs - before.wallMs - (now.monotonicMs - before.monotonicMs);
+      const hasMoved = movedApart(before, readClocks(this.#env));
       this.#timer = null;
       if (this.#listeners.size > 0) this.#arm();
-      if (Math.abs(gapMs) > TOLERATED_GAP_MS) for (const each of [...this.#listeners]) each.afterSuspend();
+      if (hasMoved) for (const each of [...this.#listeners]) each.afterSuspend();
     });
   }
 }

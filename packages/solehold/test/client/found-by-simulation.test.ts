@@ -24,6 +24,17 @@ describe("the signal", () => {
     expect(states).toContain("lost");
   });
 
+  it("aborts by the wall clock's end, too, if it is asked for only after the sleep", async () => {
+    const { env, leases, store } = clientWorld();
+    const lease = await leases.acquire("job", { ttl: 30_000, wait: 0 });
+    freeze(store);
+    env.suspend(28_000);
+    const { signal } = lease;
+    expect(signal.aborted).toBe(false);
+    await env.advance(2_000);
+    expect(signal.aborted).toBe(true);
+  });
+
   it("is never needed for a lease whose grant was longer on its way than it lasts: it is not handed out", async () => {
     const { env, leases, store } = clientWorld();
     await leases.inspect("job");

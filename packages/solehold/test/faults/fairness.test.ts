@@ -10,7 +10,7 @@ import { FAULT_ENGINES } from "./engines.ts";
 
 const WATCHED = new Set(["Redis", "PostgreSQL", "etcd", "NATS"]);
 const FARTHER_MS = 2;
-const TURNS = 120;
+const TURNS = 240;
 
 describe.each(FAULT_ENGINES.filter(({ title }) => WATCHED.has(title)))(
   "three processes on one key of $title",
