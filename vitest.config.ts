@@ -7,7 +7,7 @@ const conditions = ["solehold-source"];
 
 /** They begin first, so that none of them runs alone at the end: without a cache vitest goes by the size of files. */
 const LONG =
-  /(planted-bugs|explore|campaign|lease-dst|through-servers|model|takeover|packed|processes|[/]faults|s3-contract|replicas|failover|live|act|playground|mcp|code|server-commands|no-crash|kill|first-contact|integrity|elect-and-watch|run[/]run)\.test\.ts$/;
+  /(planted-bugs|explore|campaign|lease-dst|through-servers|model|takeover|packed|processes|[/]faults|s3-contract|replicas|failover|live|act|playground|mcp|code|server-commands|no-crash|kill|first-contact|integrity|elect-and-watch|run[/]run|suite|[/]conformance|examples)\.test\.ts$/;
 
 class LongFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -36,7 +36,7 @@ export default defineConfig({
     isolate: false,
     // On two cores the default is one file at a time, although most of a file's time is waiting: for servers, for
     // processes to start, for leases to end. All tests together work for a third of the time that they take.
-    maxWorkers: 4,
+    maxWorkers: 5,
     sequence: { sequencer: LongFirst },
     reporters: ["default"],
   },

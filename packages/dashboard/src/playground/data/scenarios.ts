@@ -220,6 +220,6 @@ export const RULE_SCRIPTS: readonly Case[] = [
       faults: [{ kind: "cut", on: "A", way: "replies", atMs: 1_200, forMs: 2_500 }],
     }),
     shipped: { violation: null, holders: ["A"], refused: false },
-    broken: { violation: "belief-has-record", holders: ["B", "A"], refused: false },
+    broken: { violation: "belief-has-record", holders: ["B", "A"], refused: true },
   },
 ];

@@ -151,6 +151,12 @@ const ROWS: readonly Row[] = [
     "Here a timer that is no longer needed is left to fire. A program that takes many leases fills up with them.",
   ],
   [
+    "raise-ignored",
+    "A new holder raises first",
+    "Before it reads, a new holder shows its fence to the guard. From then on no older fence passes, although nothing was written yet.",
+    "Here the guard says yes to a raise and forgets it. A write of the holder before still passes, after the new one has read.",
+  ],
+  [
     "guard-accepts-by-holder-count",
     "The highest fence counts",
     "A guard compares with the highest fence that it has ever seen.",
