@@ -107,7 +107,16 @@ const CANARY_SECONDS = "30";
 async function soakCanaries() {
   const found = [];
   for (const plant of ["guard", "lease"]) {
-    const args = ["soak/run.mjs", "--engine", "embedded", "--seconds", CANARY_SECONDS, "--plant", plant, "--json"];
+    const args = [
+      "soak/run.mjs",
+      "--engine",
+      "embedded",
+      "--seconds",
+      CANARY_SECONDS,
+      "--plant",
+      plant,
+      "--json",
+    ];
     const [result] = (await json(`soak, planted: ${plant}`, args)) ?? [];
     const oracle = result?.violations[0]?.replaceAll(/\d{4,}/g, "…") ?? null;
     found.push({ bug: plant, oracle });
