@@ -32,10 +32,10 @@ export default defineConfig({
     expect: { poll: { timeout: 120_000 } },
     pool: "forks",
     // Each file still gets its own instances of our modules. What files share is the process and what Node loaded from
-    // node_modules; starting a process for each of them took a tenth of the whole run.
+    // node_modules: starting a process for each of them cost much of the whole run.
     isolate: false,
     // On two cores the default is one file at a time, although most of a file's time is waiting: for servers, for
-    // processes to start, for leases to end. All tests together work for a third of the time that they take.
+    // processes to start, for leases to end.
     maxWorkers: 5,
     sequence: { sequencer: LongFirst },
     reporters: ["default"],
